@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "http/server/server.h"
 
 #define READ_MS 250 /* at most, between looks at what has come */
@@ -159,6 +158,7 @@ struct agent_stats agent_stats(struct agent *agent)
     pthread_mutex_lock(&agent->lock);
     struct agent_stats stats = agent->stats;
     pthread_mutex_unlock(&agent->lock);
+    stats.encoder = encoder_stats(agent->encoder);
     stats.names = namer_stats(agent->namer);
     return stats;
 }
@@ -209,7 +209,7 @@ static int end_window(struct agent *agent, struct error *error)
     pthread_mutex_unlock(&agent->lock);
     if (agent_symbols_look(agent->symbols, agent->capture, &window->profile))
         agent_control_urge(agent->control);
-    agent_hand_over(agent, window);
+    encoder_take(agent->encoder, window);
     return 0;
 }
 
@@ -398,9 +398,7 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     agent->settings = settings;
     agent->stats.cost.bpf_ns = -1;
     pthread_mutex_init(&agent->lock, NULL);
-    pthread_cond_init(&agent->changed, NULL);
     targets_init(&agent->targets, settings);
-    agent->run = random_bits();
     agent->namer = namer_new();
     agent->measuring = capture_measure_all();
     int r = agent_control_open(agent, &agent->control, error);
@@ -429,7 +427,12 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
         r = agent_symbols_start(settings, agent_control_id(agent->control), agent->control,
                                 &agent->symbols, error);
     if (!r)
-        r = agent_encoder_start(agent, error);
+        r = encoder_start(
+            &(struct encoder_options){.namer = agent->namer,
+                                      .spool = agent->spool,
+                                      .watchdog = agent->watchdog,
+                                      .learning_share = agent_learning_share(settings)},
+            &agent->encoder, error);
     if (!r)
         r = agent_status_start(agent, error);
     if (!r)
@@ -453,7 +456,8 @@ void agent_stop(struct agent *agent, unsigned grace_ms)
     atomic_store(&agent->stopping, true);
     http_server_stop(agent->http, HTTP_GRACE_MS);
     agent_control_stop(agent->control);
-    agent_encoder_stop(agent);
+    encoder_stop(agent->encoder);
+    agent->encoder = NULL;
     agent_symbols_stop(agent->symbols);
     uploader_stop(agent->uploader, grace_ms);
     watchdog_stop(agent->watchdog);
@@ -461,8 +465,6 @@ void agent_stop(struct agent *agent, unsigned grace_ms)
     spool_close(agent->spool);
     capture_free(agent->capture);
     window_free(agent->window);
-    for (size_t i = 0; i < agent->queue_count; i++)
-        window_free(agent->queue[i]);
     namer_free(agent->namer);
     pods_stop(agent->targets.pods);
     targets_release(&agent->targets);
@@ -471,6 +473,5 @@ void agent_stop(struct agent *agent, unsigned grace_ms)
     levels_release(&agent->levels);
     free(agent->services);
     pthread_mutex_destroy(&agent->lock);
-    pthread_cond_destroy(&agent->changed);
     free(agent);
 }

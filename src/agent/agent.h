@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "agent/control.h"
+#include "agent/encoder.h"
 #include "agent/guard/guard.h"
 #include "agent/guard/watchdog.h"
 #include "agent/levels.h"
@@ -21,10 +22,7 @@
 #include "agent/symbols.h"
 #include "agent/targets.h"
 #include "agent/window.h"
-#include "base/limits/pace.h"
 #include "capture/capture.h"
-
-#define AGENT_QUEUE_MAX 3 /* windows that wait to be made into requests */
 
 /* Cost of the agent, measured once a second. */
 struct agent_cost {
@@ -45,11 +43,8 @@ struct agent_stats {
     bool paused;
     int64_t rest_ns; /* in which nothing was sampled, since the guard wanted so */
     uint64_t targets, targets_dropped;
-    uint64_t pod_containers;  /* on the list of pods */
-    uint64_t windows;         /* that were handed over */
-    uint64_t windows_dropped; /* because the last ones were not done yet, or could not be kept */
-    int64_t encode_cpu_ns;    /* that making requests took */
-    uint64_t encoded_bytes;   /* of requests */
+    uint64_t pod_containers; /* on the list of pods */
+    struct encoder_stats encoder;
     struct capture_cost collectors[CAPTURE_COLLECTORS_MAX]; /* "cpu" first */
     size_t collector_count;
     struct guard_stats guard;
@@ -67,13 +62,13 @@ struct agent {
     struct capture *capture; /* NULL: the switch is off (control.h) */
     struct agent_control *control;
     struct namer *namer;
+    struct encoder *encoder;
     struct spool *spool;
     struct uploader *uploader;
     struct agent_symbols *symbols; /* NULL: none are sent */
     struct http_server *http;
     struct watchdog *watchdog;
     int measuring; /* has the kernel measure BPF programs; -1: it doesn't */
-    uint64_t run;  /* a number that no other run has; each request takes the next */
     char shortcoming[ERROR_TEXT_BYTES + 64]; /* of the capture; "": none */
 
     /* The capturing thread's. */
@@ -101,19 +96,8 @@ struct agent {
     atomic_bool off;                 /* the switch is */
     _Atomic int64_t recorded_bpf_ns; /* of recordings' BPF programs, until their last windows */
 
-    pthread_t encoder;
-    bool encoder_started;
-    struct pace pace;       /* the encoder's */
-    int64_t encoder_cpu_ns; /* of its CPU time, what the pace knows of */
-    int64_t patience_ns;    /* and until when the window at hand may wait for it */
     atomic_bool stopping;
     pthread_mutex_t lock; /* over what follows */
-    pthread_cond_t changed;
-    struct window *queue[AGENT_QUEUE_MAX];
-    size_t queue_count;
-    bool no_more;
-    bool drop_caches;                   /* the encoder is to forget what it can look up again */
-    char encoding[WINDOW_SUFFIX_BYTES]; /* of the window at hand; "": none, or the continuous */
     struct agent_stats stats;
     struct levels levels;
     struct target_service *services; /* processes that were sampled in the last window */
@@ -137,17 +121,6 @@ void agent_interrupt(struct agent *agent); /* from any thread, and from signals'
 int agent_pause(struct agent *agent, bool pause, struct error *error);
 
 struct agent_stats agent_stats(struct agent *agent);
-
-/* ---- encoder.c ---- */
-
-int agent_encoder_start(struct agent *agent, struct error *error);
-/* Windows in the queue are still encoded. */
-void agent_encoder_stop(struct agent *agent);
-
-/* From any thread: a window to be sent, which is taken over; and whether any of such a suffix is
- * still on its way. */
-void agent_hand_over(struct agent *agent, struct window *window);
-bool agent_has_unsent(struct agent *agent, const char *suffix);
 
 /* ---- capture_host.c ---- */
 

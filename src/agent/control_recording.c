@@ -229,8 +229,18 @@ static int capture_window(struct recording_job *job, struct capture *capture, in
     }
     window_close(window, capture, monotonic_ns() - began_ns,
                  agent->settings->symbolize == SYMBOLIZE_HOST);
-    agent_hand_over(agent, window);
+    encoder_take(agent->encoder, window);
     return r;
+}
+
+/* Whether windows of that suffix are still on their way. */
+static bool has_unsent(struct agent *agent, const char *suffix)
+{
+    struct spool_stats waiting;
+    if (encoder_has(agent->encoder, suffix))
+        return true;
+    waiting = spool_stats(agent->spool);
+    return waiting.batches > waiting.deferred;
 }
 
 static void await_upload(struct recording_job *job, uint64_t samples, const char *reason)
@@ -239,7 +249,7 @@ static void await_upload(struct recording_job *job, uint64_t samples, const char
     char suffix[sizeof(((struct window *)0)->suffix)];
     int64_t until_ns = monotonic_ns() + UPLOAD_WAIT_NS;
     snprintf(suffix, sizeof(suffix), "-%s", job->order.id);
-    while (agent_has_unsent(agent, suffix) && !atomic_load(&agent->stopping)) {
+    while (has_unsent(agent, suffix) && !atomic_load(&agent->stopping)) {
         if (monotonic_ns() > until_ns) {
             set_state(job, JOB_FAILED, samples,
                       "The server rejects the recorded data; it stays in the spool.");

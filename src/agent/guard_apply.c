@@ -183,10 +183,7 @@ void agent_guard_note(const struct agent *agent, struct window *window)
 static void drop_caches(struct agent *agent)
 {
     log_info("Memory is short: dropping cached names.");
-    pthread_mutex_lock(&agent->lock);
-    agent->drop_caches = true;
-    pthread_cond_signal(&agent->changed);
-    pthread_mutex_unlock(&agent->lock);
+    encoder_drop_caches(agent->encoder);
     malloc_trim(0);
 }
 
@@ -198,7 +195,7 @@ int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error)
     int64_t cpu_ns = measured->cpu_ns + MAX(measured->bpf_ns, (int64_t)0);
     struct guard_cost cost = {.cpu_ns = cpu_ns,
                               .resident_bytes = measured->resident_bytes,
-                              .upload_bytes = agent->stats.encoded_bytes,
+                              .upload_bytes = encoder_stats(agent->encoder).bytes,
                               .type_ns = {cpu_ns}};
     agent->stats.collector_count = capture_costs(agent->capture, agent->stats.collectors);
     for (size_t i = 1; i < agent->stats.collector_count; i++)

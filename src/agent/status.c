@@ -80,9 +80,9 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
          "Inputs left out, as there was not enough memory with the reserve, either.", false,
          (double)memory_refusals()},
         {"windows", "windows_total", "Windows passed to the encoder.", false,
-         (double)agent->windows},
+         (double)agent->encoder.windows},
         {"windows_dropped", "windows_dropped_total", "Windows lost on the host.", false,
-         (double)agent->windows_dropped},
+         (double)agent->encoder.dropped},
         {"frames", "frames_total", "Frames to be resolved.", false, (double)agent->names.frames},
         {"frames_unnamed_share", "frames_unnamed_ratio", "Unresolved frames.", true,
          share(agent->names.unnamed, agent->names.frames)},
@@ -97,14 +97,14 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
         {"cpu_seconds", "cpu_seconds_total", "CPU time of the agent itself.", false,
          (double)cost->cpu_ns / 1e9},
         {"encode_cpu_seconds", "encode_cpu_seconds_total", "CPU time for names and requests.",
-         false, (double)agent->encode_cpu_ns / 1e9},
+         false, (double)agent->encoder.cpu_ns / 1e9},
         {"bpf_seconds", "bpf_seconds_total", "CPU time of its BPF programs; -1: not measured.",
          false, cost->bpf_ns < 0 ? -1 : (double)cost->bpf_ns / 1e9},
         {"cpu_share", "cpu_ratio", "CPU time of both over the last second, in CPUs.", true,
          cost->cpu_share},
         {"resident_bytes", "resident_bytes", "Memory.", true, (double)cost->resident_bytes},
         {"encoded_bytes", "encoded_bytes_total", "Bytes of generated requests.", false,
-         (double)agent->encoded_bytes},
+         (double)agent->encoder.bytes},
         {"budget_level", "budget_level", "Throttling steps; 0: none.", true, agent->guard.level},
         {"budget_level_max", "budget_level_max", "The level at which sampling stops.", true,
          agent->guard.level_max},
@@ -444,8 +444,8 @@ static void put_text(struct buffer *out, const struct status *status)
     buffer_printf(out,
                   "targets   %" PRIu64 " processes with recent samples, %" PRIu64 " followed\n",
                   agent->targets, capture->tracked);
-    buffer_printf(out, "windows   %" PRIu64 ", %" PRIu64 " of them dropped\n", agent->windows,
-                  agent->windows_dropped);
+    buffer_printf(out, "windows   %" PRIu64 ", %" PRIu64 " of them dropped\n",
+                  agent->encoder.windows, agent->encoder.dropped);
     put_upload(out, status);
     put_symbols(out, &status->symbols);
     buffer_printf(out, "cost      %.2f%% of a CPU in the last second; %.1f s since the start",
