@@ -186,8 +186,14 @@ static void of_allocators(void **state)
                                              "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
                                              "runtime.mallocgc",
                                              "_PyObject_GC_New"};
-    static const char *const others[] = {"",         "mallocate",    "my_malloc", "allocate",
-                                         "main.run", "stdlib::open", "corepack"};
+    static const char *const others[] = {"",
+                                         "mallocate",
+                                         "my_malloc",
+                                         "allocate",
+                                         "main.run",
+                                         "<shop::Cart as core::clone::Clone>::clone",
+                                         "stdlib::open",
+                                         "corepack"};
     for (size_t i = 0; i < ARRAY_LENGTH(allocators); i++)
         assert_true(name_is_allocator(allocators[i], strlen(allocators[i])));
     for (size_t i = 0; i < ARRAY_LENGTH(others); i++)

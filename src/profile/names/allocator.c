@@ -50,5 +50,7 @@ bool name_is_allocator(const char *name, size_t length)
         if (length >= prefix && memcmp(name, prefixes[i], prefix) == 0)
             return true;
     }
-    return false;
+    /* Rust: a trait of its alloc library, whatever the type. Other traits are the program's own. */
+    const char *as = length && name[0] == '<' ? memmem(name, length, " as alloc::", 11) : NULL;
+    return as && !memchr(name, '(', (size_t)(as - name));
 }
