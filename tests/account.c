@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// account COMMAND...: runs a test, and appends to the file $ACCOUNT the CPU time of all its processes, those
-// included that outlived their parents, in milliseconds, and the command: words with tabs between.
+// account COMMAND...: runs a test, and appends to the file $ACCOUNT the CPU time of all its
+// processes, those included that outlived their parents, in milliseconds, and the command: words
+// with tabs between.
 
 #include <fcntl.h>
 #include <signal.h>

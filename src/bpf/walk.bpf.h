@@ -83,7 +83,7 @@ struct walk {
     /* A copy of a piece of the stack. */
     __u64 window_address;
     __u32 window_length;
-    __u64 word;     /* that was read beyond it */
+    __u64 word;    /* that was read beyond it */
     __u32 in_file; /* the code of the frame is in one */
     __u8 window[WINDOW_BYTES + 8];
 
@@ -117,9 +117,9 @@ TABLE(rules, struct unwind_rule, BPF_RULES_MAX);
 TABLE(pool, struct unwind_row, BPF_SLOT_ROWS); /* its real size is set before it is loaded */
 
 /* The step of a walk at a return address: a quarter of a line of the cache instead of a mapping, an
- * entry of the directory, and some rows. Lists have numbers of their own, and what a list says never
- * changes, so nothing has to be taken back. CPUs share the table without a lock: the check tells an
- * entry of which another one has written a part. */
+ * entry of the directory, and some rows. Lists have numbers of their own, and what a list says
+ * never changes, so nothing has to be taken back. CPUs share the table without a lock: the check
+ * tells an entry of which another one has written a part. */
 struct walk_step {
     __u64 frame;
     __u64 check; /* of address, list, frame and rule; the low 16 bits are the rule's number */
@@ -533,8 +533,8 @@ static __always_inline struct walk_step *step_place(const struct walk *walk, __u
 {
     struct walk_step *all =
         walk->exact || walk->used || walk->runtime || !walk->count ? NULL : table(&steps);
-    __u64 page = ((ip >> BPF_STEPS_CODE_SHIFT) + walk->list) * STEP_FACTOR >>
-                 (64 - BPF_STEPS_PAGES_SHIFT);
+    __u64 page =
+        ((ip >> BPF_STEPS_CODE_SHIFT) + walk->list) * STEP_FACTOR >> (64 - BPF_STEPS_PAGES_SHIFT);
     __u64 place = page * BPF_STEPS_PAGE + (ip * STEP_FACTOR >> 32) % BPF_STEPS_PAGE;
     KEEP(place);
     return all ? &all[place & (BPF_STEPS_MAX - 1)] : NULL;

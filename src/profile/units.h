@@ -2,8 +2,8 @@
 /*
  * Values as people read them: three significant digits and a unit that suits the size. Terminals
  * get plain ASCII that lines up (1.20ms, 3,347,246); pictures get what print gets (1.20 ms with a
- * no-break space, a real minus sign, 3.35 M), as web/flame/data/units.ts does. Units come from profiles:
- * escape what these append.
+ * no-break space, a real minus sign, 3.35 M), as web/flame/data/units.ts does. Units come from
+ * profiles: escape what these append.
  */
 #pragma once
 

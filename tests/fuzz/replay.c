@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In libFuzzer's place where only seeds are read: gives the fuzzer nothing, and then each file below the
-// directory. The limits are those of run.sh: ten seconds of CPU time for an input, 2 GiB of memory.
+// In libFuzzer's place where only seeds are read: gives the fuzzer nothing, and then each file
+// below the directory. The limits are those of run.sh: ten seconds of CPU time for an input, 2 GiB
+// of memory.
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program whose load comes in bursts: `bursts SECONDS SEED`. Every 50 to 150 ms it chooses anew
-// how busy it is and which of its functions has how much of the work. Over seconds, nothing changes.
-// `bursts SECONDS SEED steady` chooses once, at its start.
+// how busy it is and which of its functions has how much of the work. Over seconds, nothing
+// changes. `bursts SECONDS SEED steady` chooses once, at its start.
 
 #include <stdint.h>
 #include <stdio.h>
@@ -33,13 +33,14 @@ static double seconds(void)
             sum = (sum ^ i) * 16777619u + (sum >> 7);                                              \
         sink = sum;                                                                                \
     }
-WORK(parse) WORK(decode) WORK(verify) WORK(lookup) WORK(score) WORK(sort_items) WORK(render)
-WORK(encode) WORK(compress) WORK(hash) WORK(route) WORK(log_line) WORK(copy) WORK(merge_rows)
-WORK(trim) WORK(measure)
+WORK(parse)
+WORK(decode) WORK(verify) WORK(lookup) WORK(score) WORK(sort_items) WORK(render) WORK(encode)
+    WORK(compress) WORK(hash) WORK(route) WORK(log_line) WORK(copy) WORK(merge_rows) WORK(trim)
+        WORK(measure)
 
-static void (*const functions[])(unsigned) = {parse,  decode, verify,   lookup, score, sort_items,
-                                              render, encode, compress, hash,   route, log_line,
-                                              copy,   merge_rows, trim, measure};
+            static void (*const functions[])(unsigned) = {
+                parse,    decode, verify, lookup,   score, sort_items, render, encode,
+                compress, hash,   route,  log_line, copy,  merge_rows, trim,   measure};
 enum { FUNCTIONS = sizeof(functions) / sizeof(*functions) };
 
 __attribute__((noinline)) static void handle(const unsigned *weights)

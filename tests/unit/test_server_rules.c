@@ -68,10 +68,10 @@ static void write_window(struct fixture *fixture, const char *service, const cha
             &profile, &(struct profile_function){.name = profile_cstring(&profile, names[i])});
         frames[i] = profile_frame(&profile, &(struct profile_frame){.function = function});
     }
-    rows[0] = (struct store_row){
-        profile_stack(&profile, (uint32_t[]){frames[0], frames[1]}, 2), (int64_t)parse};
-    rows[1] = (struct store_row){
-        profile_stack(&profile, (uint32_t[]){frames[0], frames[2]}, 2), (int64_t)other};
+    rows[0] = (struct store_row){profile_stack(&profile, (uint32_t[]){frames[0], frames[1]}, 2),
+                                 (int64_t)parse};
+    rows[1] = (struct store_row){profile_stack(&profile, (uint32_t[]){frames[0], frames[2]}, 2),
+                                 (int64_t)other};
     labels_set(&labels, "service_name", service);
     if (pod)
         labels_set(&labels, "pod", pod);
@@ -205,7 +205,8 @@ static void every_kind_has_its_value(void **state)
     rules_write_metrics(fixture.rules, "t", &metrics);
     assert_non_null(strstr(buffer_text(&metrics),
                            "assay_sli{sli=\"cores\",tenant=\"t\",service_name=\"till\"} 0.5\n"));
-    assert_non_null(strstr(buffer_text(&metrics), "assay_sli_absent{sli=\"no_type\",tenant=\"t\"} 1\n"));
+    assert_non_null(
+        strstr(buffer_text(&metrics), "assay_sli_absent{sli=\"no_type\",tenant=\"t\"} 1\n"));
     assert_null(strstr(buffer_text(&metrics), "assay_sli{sli=\"no_type\""));
     fixture_close(&fixture);
 }
@@ -591,16 +592,25 @@ static void urls_are_allowed(void **state)
         const char *entry, *url;
         bool allowed;
     } cases[] = {
-        {"http://h:1", "http://h:1", true},          {"http://h:1", "http://h:1/a?b", true},
-        {"http://h:1/", "http://h:1/a", true},       {"http://h", "http://h.evil/", false},
-        {"http://h", "http://h:81/", false},         {"http://h", "http://h@evil/", false},
-        {"http://h/", "http://h@evil/", false},      {"http://h:1", "http://h:11", false},
-        {"https://h/", "http://h/", false},          {"http://h/a", "http://h/ab", false},
-        {"http://h/a", "http://h/a/b", true},        {"http://h/a/", "http://h/a/../b", false},
-        {"http://h/a/", "http://h/a/%2E%2e/b", false}, {"http://h/a/", "http://h/a/\\..", false},
+        {"http://h:1", "http://h:1", true},
+        {"http://h:1", "http://h:1/a?b", true},
+        {"http://h:1/", "http://h:1/a", true},
+        {"http://h", "http://h.evil/", false},
+        {"http://h", "http://h:81/", false},
+        {"http://h", "http://h@evil/", false},
+        {"http://h/", "http://h@evil/", false},
+        {"http://h:1", "http://h:11", false},
+        {"https://h/", "http://h/", false},
+        {"http://h/a", "http://h/ab", false},
+        {"http://h/a", "http://h/a/b", true},
+        {"http://h/a/", "http://h/a/../b", false},
+        {"http://h/a/", "http://h/a/%2E%2e/b", false},
+        {"http://h/a/", "http://h/a/\\..", false},
         {"http://h:1/", "http://h:1", true},
-        {"http://", "http://h/", false},             {"http:/", "http://h/", false},
-        {"file:///", "file:///etc/passwd", false},   {"h", "http://h/", false},
+        {"http://", "http://h/", false},
+        {"http:/", "http://h/", false},
+        {"file:///", "file:///etc/passwd", false},
+        {"h", "http://h/", false},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         if (notify_allows(cases[i].entry, cases[i].url) != cases[i].allowed)
@@ -613,7 +623,8 @@ static void bodies_are_signed(void **state)
     (void)state;
     char signature[128];
     notify_sign("secret", 6, 17, "body", 4, signature);
-    assert_string_equal(signature, "t=17,v1=f18ccc91fb6b657e2c05d0ac01f32eafd8d15f9a2b19aa502d67d9d0f976b898");
+    assert_string_equal(signature,
+                        "t=17,v1=f18ccc91fb6b657e2c05d0ac01f32eafd8d15f9a2b19aa502d67d9d0f976b898");
 }
 
 static void wrong_alerts(void **state)
@@ -654,14 +665,21 @@ static void wrong_alerts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_has_its_value), cmocka_unit_test(division_by_zero),
-        cmocka_unit_test(clocks_and_restarts),      cmocka_unit_test(wrong_rules),
-        cmocka_unit_test(damaged_history),          cmocka_unit_test(histories_are_bounded),
+        cmocka_unit_test(every_kind_has_its_value),
+        cmocka_unit_test(division_by_zero),
+        cmocka_unit_test(clocks_and_restarts),
+        cmocka_unit_test(wrong_rules),
+        cmocka_unit_test(damaged_history),
+        cmocka_unit_test(histories_are_bounded),
         cmocka_unit_test(an_alert_waits_fires_and_resolves),
-        cmocka_unit_test(clocks_dont_flap),         cmocka_unit_test(inhibition_and_maintenance),
-        cmocka_unit_test(budgets_burn),             cmocka_unit_test(damaged_alerts),
-        cmocka_unit_test(alerts_are_bounded),       cmocka_unit_test(urls_are_allowed),
-        cmocka_unit_test(bodies_are_signed),        cmocka_unit_test(wrong_alerts),
+        cmocka_unit_test(clocks_dont_flap),
+        cmocka_unit_test(inhibition_and_maintenance),
+        cmocka_unit_test(budgets_burn),
+        cmocka_unit_test(damaged_alerts),
+        cmocka_unit_test(alerts_are_bounded),
+        cmocka_unit_test(urls_are_allowed),
+        cmocka_unit_test(bodies_are_signed),
+        cmocka_unit_test(wrong_alerts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

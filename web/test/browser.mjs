@@ -439,7 +439,7 @@ async function checkPage(browser, path) {
       assert.match(legend, /Width is the new value; red grew, blue shrank, grey unchanged\./);
       assert.match(legend, /ormalised/);
       await page.mouse.move(target.box.x + 10, target.box.y + 8);
-      assert.match(await view.text('.tooltip'), /base\s+new\s+change/);
+      assert.match(await view.text('.tooltip'), /before\s+after\s+change/);
     });
 
   await check(`${label}: nothing in it all was complained of`, async () => {

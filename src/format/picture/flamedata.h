@@ -38,6 +38,7 @@ struct flame_options {
     const char *const *notes;
     size_t note_count;
     unsigned default_type;           /* of the tree */
+    uint32_t max_nodes;              /* of a page; 0: FLAME_NODES_MAX */
     uint32_t dropped;                /* nodes that calltree_limit folded away */
     const struct flame_table *table; /* NULL, or of the tree as it was before that */
     const struct flame_times *times; /* NULL, or when each sample was taken: times.h */
@@ -61,8 +62,8 @@ void flame_table_init(struct flame_table *table, const struct calltree *tree);
 void flame_table_release(struct flame_table *table);
 #define _cleanup_flame_table_ __attribute__((cleanup(flame_table_release)))
 
-/* The most nodes of a document that is all a page has: it adds up tables of parts of it, which must be
- * exact. Some 100 MB; a browser adds that up in a tenth of a second. */
+/* The most nodes of a document that is all a page has: it adds up tables of parts of it, which must
+ * be exact. Some 100 MB; a browser adds that up in a tenth of a second. */
 #define FLAME_NODES_MAX (1u << 22)
 
 /* Appends the document. -EINVAL when the tree has no sample type. */

@@ -49,11 +49,12 @@ int html_draw(struct buffer *out, struct calltree *tree, const struct flame_opti
 {
     struct flame_options limited = *options;
     _cleanup_flame_table_ struct flame_table table = {0};
-    if (tree->node_count > FLAME_NODES_MAX && !options->table) {
+    uint32_t max_nodes = options->max_nodes ? options->max_nodes : FLAME_NODES_MAX;
+    if (tree->node_count > max_nodes && !options->table) {
         flame_table_init(&table, tree);
         limited.table = &table;
     }
-    limited.dropped += calltree_limit(tree, FLAME_NODES_MAX);
+    limited.dropped += calltree_limit(tree, max_nodes);
     return write_page(out, tree, &limited, error);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simpler call trees out of one: frames hidden, recursion and libraries collapsed, only the stacks
-// through one binary. The page does the same in web/flame/data/transform.ts; a table of all functions is
-// made here, where the whole tree is.
+// through one binary. The page does the same in web/flame/data/transform.ts; a table of all
+// functions is made here, where the whole tree is.
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries of functions: see library.h. web/flame/data/library.ts does the same; both are tested with
-// tests/fixtures/libraries.tsv.
+// Libraries of functions: see library.h. web/flame/data/library.ts does the same; both are tested
+// with tests/fixtures/libraries.tsv.
 
 #include "profile/views/library.h"
 
