@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What libassay_heap.so costs: instructions (callgrind) and nanoseconds of a malloc/free pair of 64
 bytes without it, with it and nobody attached, and while `assay record --mode heap` reads it; and
-whole programs in interleaved runs, beside heaptrack where that is installed. See README.md."""
+whole programs in interleaved runs, beside heaptrack, memray and jemalloc's own profiler where they
+are installed ($MEMRAY_PYTHON is a Python that has memray). See README.md."""
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -12,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 PUBLISHED_IDLE_NS = 10.4  # the reference sampler of the OpenTelemetry contract, x86-64
 PYTHON_WORK = (
@@ -64,21 +67,109 @@ def nanoseconds(build, pair, rounds, count=20000000):
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def programs(build, pair, rounds):
-    """CPU time that whole programs say they took, in interleaved runs: {program: {mode: median}}"""
-    works = {"churn": [pair, "10000000", "churn"], "python": ["/usr/bin/python3", "-c", PYTHON_WORK]}
-    kinds = modes(build, "512K")
+def reported_seconds(command):
+    """Of a program that prints its own CPU time (or that of a pair) as a number."""
+
+    def measure(prefix, extra):
+        said = run(prefix, command, extra).stdout
+        return max(map(float, re.findall(r"^[\d.]+$", said, re.MULTILINE)))
+
+    return measure
+
+
+def shell_seconds(command):
+    """Of a command, as the shell that runs it says: what records it is not counted."""
+
+    def measure(prefix, extra):
+        said = run(prefix, ["bash", "-c", f"{command} >result.out; times"], extra).stdout
+        children = re.findall(r"(\d+)m([\d.]+)s", said.splitlines()[-1])
+        return sum(60 * int(minutes) + float(seconds) for minutes, seconds in children)
+
+    return measure
+
+
+def redis_seconds(requests):
+    """CPU time of a Redis server for so many requests."""
+    cli = ["redis-cli", "-s", "redis.sock"]
+
+    def measure(prefix, extra):
+        server = ["redis-server", "--port", "0", "--unixsocket", "redis.sock", "--save", ""]
+        with subprocess.Popen(prefix + server, env={**os.environ, **extra}, stdout=subprocess.DEVNULL) as started:
+            while not os.path.exists("redis.sock"):
+                if started.poll() is not None:
+                    sys.exit("Redis did not start.")
+                time.sleep(0.05)
+            load = ["redis-benchmark", "-s", "redis.sock", "-q", "-c", "20", "-n", str(requests)]
+            run(load, ["-d", "100", "-r", "100000", "-t", "set,get,lpush"], {})
+            said = run(cli, ["info", "cpu"], {}).stdout
+            subprocess.run(cli + ["shutdown", "nosave"], check=False, capture_output=True)
+        return sum(map(float, re.findall(r"^used_cpu_(?:user|sys):([\d.]+)", said, re.MULTILINE)))
+
+    return measure
+
+
+def jemalloc():
+    """The path of its library, where that has a profiler."""
+    listing = subprocess.run(["ldconfig", "-p"], check=True, capture_output=True, text=True).stdout
+    found = re.search(r"libjemalloc\.so\.2 .*=> (\S+)", listing)
+    if not found:
+        return None
+    environment = {**os.environ, "LD_PRELOAD": found[1], "MALLOC_CONF": "prof:true"}
+    said = subprocess.run(["true"], env=environment, check=True, capture_output=True, text=True).stderr
+    return None if "Invalid" in said else found[1]
+
+
+def works(pair):
+    """{program: measure(prefix, environment)}"""
+    result = {
+        "churn": reported_seconds([pair, "10000000", "churn"]),
+        "python": reported_seconds(["/usr/bin/python3", "-c", PYTHON_WORK]),
+    }
+    if shutil.which("jq"):
+        with open("large.json", "w", encoding="utf-8") as file:
+            json.dump([{f"key{j}": [j] * 10 for j in range(50)} for _ in range(2000)], file)
+        result["jq"] = shell_seconds("jq -c 'map(with_entries(.value |= add)) | length' large.json")
+    if shutil.which("redis-server"):
+        result["redis"] = redis_seconds(100000)
+    return result
+
+
+def peers_of(work, library):
+    """{name: (command prefix, environment)} of other tools for a program. jemalloc's profiler is to be
+    compared with jemalloc without it."""
+    peers = {}
     if shutil.which("heaptrack"):
-        kinds["heaptrack"] = (["heaptrack", "-o", "heaptrack.out"], {})
-    result = {}
-    for work, command in works.items():
+        peers["heaptrack"] = (["heaptrack", "-o", "heaptrack.out"], {})
+    if library:
+        own = {} if work == "redis" else {"LD_PRELOAD": library}
+        peers["jemalloc"] = ([], own)
+        peers["jemalloc, profiling"] = ([], {**own, "MALLOC_CONF": "prof:true,lg_prof_sample:19"})
+    memray = os.environ.get("MEMRAY_PYTHON")
+    if memray and work == "python":
+        peers["memray"] = ([memray, "-m", "memray", "run", "-q", "-f", "-o", "memray.bin", "-c", PYTHON_WORK, "--"], {})
+    return peers
+
+
+def programs(build, pair, rounds):
+    """CPU time of whole programs in interleaved runs: {program: {mode: median}}"""
+    library, result = jemalloc(), {}
+    for work, measure in works(pair).items():
+        kinds = modes(build, "512K") | peers_of(work, library)
         found = {name: [] for name in kinds}
         for _ in range(rounds):
             for name, (prefix, extra) in kinds.items():
-                said = run(prefix, command, extra).stdout
-                found[name].append(max(map(float, re.findall(r"^[\d.]+$", said, re.MULTILINE))))
+                found[name].append(measure(prefix, extra))
         result[work] = {name: statistics.median(values) for name, values in found.items()}
     return result
+
+
+def print_programs(whole):
+    print("whole programs, their CPU time")
+    for work, values in whole.items():
+        for name, value in values.items():
+            base = "jemalloc" if name.startswith("jemalloc,") else "without"
+            change = 100 * (value / values[base] - 1)
+            print(f"  {work:10} {name:20} {value:8.3f} {change:+6.1f}%")
 
 
 def main():
@@ -100,11 +191,7 @@ def main():
         shown = f"{count:6.1f} (+{count - base:4.1f})" if count else " " * 15
         print(f"  {name:20} {shown:>24} {value:7.2f} (+{value - times['without']:.2f})")
     print(f"  the reference sampler, idle, published: +{PUBLISHED_IDLE_NS} ns")
-    print("whole programs, their own CPU time")
-    for work, values in whole.items():
-        for name, value in values.items():
-            change = 100 * (value / values["without"] - 1)
-            print(f"  {work:10} {name:10} {value:8.3f} {change:+6.1f}%")
+    print_programs(whole)
     idle, attached = (times[name] - times["without"] for name in ("idle", "attached"))
     print(f"bars: idle {idle:.2f} of 2 ns, attached {attached:.2f} of 4 ns")
     sys.exit(idle > 2 or attached > 4)
