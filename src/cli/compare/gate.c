@@ -64,7 +64,7 @@ static int add_limits(struct gate_command *command)
         return 0;
     _cleanup_buffer_ struct buffer problems = {0};
     if (gate_limits_read(&command->limits, command->budget, &problems, &error) < 0) {
-        fwrite(problems.data, 1, problems.length, stderr);
+        fputs(buffer_text(&problems), stderr);
         return fail(&error);
     }
     return 0;
