@@ -265,6 +265,31 @@ static void clocks_and_restarts(void **state)
     fixture_close(&fixture);
 }
 
+/* What arrives late neither changes what was evaluated nor makes a value jump: until it is there,
+ * the value is that of the time that is covered. */
+static void late_profiles(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    double before, after;
+    fixture_open(&fixture, NULL);
+    set_rules(&fixture,
+              "interval: 1m\ndelay: 30s\nslis: [{name: cores, query: cpu, window: 2m}]\n");
+    for (int at = 0; at < 300; at += 10)
+        write_window(&fixture, "shop", "a", CPU, at, 0, 5e9);
+    assert_true(rules_round(fixture.rules, START + 390 * SECOND)); /* 240 s to 360 s, half of it */
+    assert_true(near(value_of(&fixture, "cores", NULL), 0.5));
+    assert_true(history_at(fixture.rules->history.list[0], (START / SECOND) + 360, &before));
+    for (int at = 300; at < 420; at += 10)
+        write_window(&fixture, "shop", "a", CPU, at, 0, at < 360 ? 10e9 : 5e9);
+    assert_false(rules_round(fixture.rules, START + 391 * SECOND));
+    assert_true(history_at(fixture.rules->history.list[0], (START / SECOND) + 360, &after));
+    assert_true(before == after);
+    assert_true(rules_round(fixture.rules, START + 450 * SECOND)); /* 300 s to 420 s */
+    assert_true(near(value_of(&fixture, "cores", NULL), 0.75));
+    fixture_close(&fixture);
+}
+
 static void wrong_rules(void **state)
 {
     (void)state;
@@ -668,6 +693,7 @@ int main(void)
         cmocka_unit_test(every_kind_has_its_value),
         cmocka_unit_test(division_by_zero),
         cmocka_unit_test(clocks_and_restarts),
+        cmocka_unit_test(late_profiles),
         cmocka_unit_test(wrong_rules),
         cmocka_unit_test(damaged_history),
         cmocka_unit_test(histories_are_bounded),
