@@ -335,12 +335,33 @@ def cancel(address, fixtures, pid):
             expect(connection.wait(stream).grpc, DEADLINE_EXCEEDED, "a query that takes longer than its deadline")
         return (time.clock_gettime_ns(~int(pid) << 3 | 2) - before) / 1e9
 
+    def spent_by_http(number):
+        """The same of a client of HTTP/1.1 that closes its connection."""
+        until(lambda: not working(), "the end of what was before")
+        selector = "{" + ",".join(f'a!~".*x.*[yz]{number}-{i}"' for i in range(4)) + "}"
+        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 2 * 86400))
+        query = urllib.parse.urlencode({"query": "cpu" + selector, "from": "1980-01-01", "to": day})
+        host, port = address.rsplit(":", 1)
+        before = time.clock_gettime_ns(~int(pid) << 3 | 2)
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(f"GET /api/v1/flame?{query} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+            until(lambda: select.select([client], [], [], 0)[0] or working(), "the begin of the query")
+            if select.select([client], [], [], 0)[0]:
+                status = client.recv(100).split()[1]
+                expect(status, b"200", "a query that was over before its client had gone")
+        until(lambda: not working(), "the end of the query")
+        return (time.clock_gettime_ns(~int(pid) << 3 | 2) - before) / 1e9
+
     whole = spent(0, False)
     # On a busy machine the query may be over before it is cancelled.
     taken = [spent(number, True) for number in range(1, 11)]
     print(f"A query took {whole:.2f} s of CPU time, cancelled ones {' '.join(f'{t:.2f}' for t in sorted(taken))}.")
     if min(taken) > whole / 2:
         sys.exit("A cancelled query went on.")
+    gone = [spent_by_http(number) for number in range(16, 26)]
+    print(f"By HTTP/1.1 they took {' '.join(f'{t:.2f}' for t in sorted(gone))}, when their clients had gone.")
+    if min(gone) > whole / 2:
+        sys.exit("A query went on after its client had gone.")
     late = [spent(number, False, [("grpc-timeout", "5m")]) for number in range(11, 16)]
     print(f"With a deadline of 5 ms they took {' '.join(f'{t:.2f}' for t in sorted(late))}.")
     if min(late) > whole / 2:
