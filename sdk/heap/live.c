@@ -8,6 +8,7 @@
 #define BUCKETS (LIVE_MAX / WAYS)
 #define FILTER_FULL 255 /* counts no more, and stays: a free then looks into the table in vain */
 
+_Atomic uint8_t live_pages[LIVE_PAGES];
 _Atomic uint8_t live_filter[LIVE_FILTER];
 _Atomic uint32_t live_count;
 
@@ -16,12 +17,18 @@ static struct {
 } buckets[BUCKETS];
 static struct live_value values[BUCKETS][WAYS];
 
-static void filter_add(uint32_t hash, int change)
+static void add_to(_Atomic uint8_t *filter, int change)
 {
-    uint8_t count = atomic_load_explicit(&live_filter[hash], memory_order_relaxed);
+    uint8_t count = atomic_load_explicit(filter, memory_order_relaxed);
     while (count != FILTER_FULL &&
-           !atomic_compare_exchange_weak(&live_filter[hash], &count, (uint8_t)(count + change)))
+           !atomic_compare_exchange_weak(filter, &count, (uint8_t)(count + change)))
         ;
+}
+
+static void filters_add(const void *pointer, int change)
+{
+    add_to(&live_pages[live_page(pointer)], change);
+    add_to(&live_filter[live_hash(pointer)], change);
 }
 
 static uint32_t bucket_of(const void *pointer, unsigned choice)
@@ -66,7 +73,7 @@ bool live_add(void *pointer, struct live_value value)
     if (!claim(pointer, value, bucket_of(pointer, 0)) &&
         !claim(pointer, value, bucket_of(pointer, 1)))
         return false;
-    filter_add(live_hash(pointer), 1);
+    filters_add(pointer, 1);
     atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);
     return true;
 }
@@ -82,7 +89,7 @@ bool live_remove(void *pointer, struct live_value *ret_value)
     void *expected = pointer;
     if (!atomic_compare_exchange_strong(&buckets[bucket].pointers[way], &expected, NULL))
         return false;
-    filter_add(live_hash(pointer), -1);
+    filters_add(pointer, -1);
     atomic_fetch_sub_explicit(&live_count, 1, memory_order_relaxed);
     return true;
 }

@@ -14,13 +14,17 @@
 
 #define LIVE_MAX 131072 /* pointers; what doesn't fit is not sampled, and counted */
 #define LIVE_FILTER 65536u
+#define LIVE_PAGES 65536u
 
 struct live_value {
     uint64_t size, weight;
 };
 
-/* How many pointers of the table have each hash. A free reads one byte of it, and all but one in
- * hundreds find 0 there; only sampled allocations write. */
+/* How many pointers of the table are in each page, and how many have each hash. A free reads one
+ * byte, that of its page, and all but one in a hundred find 0 there; the others read a second one.
+ * Bytes of neighbouring pages share a cache line, so that 256 KiB of a heap use one. Only sampled
+ * allocations write. */
+extern _Atomic uint8_t live_pages[LIVE_PAGES] __attribute__((visibility("hidden")));
 extern _Atomic uint8_t live_filter[LIVE_FILTER] __attribute__((visibility("hidden")));
 extern _Atomic uint32_t live_count __attribute__((visibility("hidden")));
 
@@ -29,9 +33,15 @@ static inline uint32_t live_hash(const void *pointer)
     return (uint32_t)(((uintptr_t)pointer >> 4) * 0x9e3779b97f4a7c15ull >> 48);
 }
 
+static inline uint32_t live_page(const void *pointer)
+{
+    return (uint32_t)((uintptr_t)pointer >> 12) % LIVE_PAGES;
+}
+
 static inline bool live_may_have(const void *pointer)
 {
     return atomic_load_explicit(&live_count, memory_order_relaxed) &&
+           atomic_load_explicit(&live_pages[live_page(pointer)], memory_order_relaxed) &&
            atomic_load_explicit(&live_filter[live_hash(pointer)], memory_order_relaxed);
 }
 
