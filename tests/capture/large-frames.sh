@@ -10,7 +10,7 @@ cat >frames.c <<'END'
 #include <stdlib.h>
 #include <string.h>
 volatile uint64_t sink;
-__attribute__((noinline)) void spin(void) { for (int i = 0; i < 200000000; i++) sink += (uint64_t)i; }
+__attribute__((noinline)) void spin(void) { for (int i = 0; i < 600000000; i++) sink += (uint64_t)i; }
 __attribute__((noinline)) void large(int left)
 {
     char room[40000];

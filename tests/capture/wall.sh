@@ -95,7 +95,8 @@ started+=($!)
 until [ "$(ls "/proc/$!/task" | wc -l)" -eq 5 ]; do sleep 0.05; done
 "$ASSAY" record -q -m wall -d 1 -p "$!" -o idle.pb.gz
 "$ASSAY" record -q -m wall --idle show -d 1 -p "$!" -o shown.pb.gz
-echo "sleep __clock_nanosleep" >rules
+# Without debug information libc has the other name.
+printf 'sleep __clock_nanosleep\nsleep clock_nanosleep\n' >rules
 "$ASSAY" record -q -m wall --idle-rules rules -d 1 -p "$!" -o rules.pb.gz
 end_process "$!"
 started=()

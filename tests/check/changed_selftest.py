@@ -3,6 +3,7 @@
 """Does changed.py find the tests that a change can break, and keep to the time?"""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,9 @@ def git(root, *arguments):
 
 
 def main():
+    if not shutil.which("git"):
+        print("git is not installed.")
+        sys.exit(77)
     wrong = []
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)

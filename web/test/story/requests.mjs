@@ -33,7 +33,7 @@ export async function requests(browser) {
   await page.getByText('4,000 requests').waitFor();
   const rows = page.getByRole('table', { name: 'Routes' }).locator('tbody tr');
   const answer = await (await fetch(`${url}/api/v1/requests?from=now-1h&to=now`)).json();
-  const slowest = answer.routes.toSorted((a, b) => b.p99 - a.p99).map(({ method, route }) => `${method} ${route}`);
+  const slowest = [...answer.routes].sort((a, b) => b.p99 - a.p99).map(({ method, route }) => `${method} ${route}`);
   assert.deepEqual((await rows.locator('th').allInnerTexts()).map((text) => text.trim()), slowest);
   await shoot(page, 'requests');
 
