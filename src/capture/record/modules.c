@@ -190,7 +190,7 @@ enum runtime_frame module_frame_kind(const struct module *module, uint64_t offse
     return evaluates ? RUNTIME_FRAME_EVALUATE : module->frame_kind;
 }
 
-/* Who watches the CPU time that files take has a limit for memory, too. */
+/* A limit of CPU time for files comes with a limit of memory. */
 static void limit_memory(const struct modules *modules)
 {
     if (modules->pace.share > 0)

@@ -17,7 +17,7 @@
  * bad sample. So slices come first, down to this part of the time. */
 #define SHARE_EASY 0.1
 #define CALM_NS 20000000000ll /* before more threads are followed again */
-/* What is not spent is kept for so long, and so much may be owed. */
+/* Unspent time is kept for so long; the debt is limited to so much. */
 #define SAVED_NS 1e9
 #define OWED_NS 2e9
 
@@ -34,7 +34,7 @@ void wall_pace_init(struct wall_pace *pace, unsigned cpus, double cost_share, in
                                .calm_ns = now_ns};
 }
 
-/* What may be spent in so much time. */
+/* The CPU time that programs may take in so much time. */
 static double allowed(const struct wall_pace *pace, double passed_ns)
 {
     return pace->cost_share * pace->cpus * passed_ns;

@@ -23,7 +23,7 @@ struct wall_pace {
     unsigned cpus;
     double cost_share; /* that programs may take of all CPUs; 0: any. May be changed. */
 
-    /* What programs are to do. They may lower `follow` by themselves. */
+    /* Orders to the programs, which may lower `follow` by themselves. */
     double follow; /* the part of the threads */
     double share;  /* of the time */
     bool resting;  /* not now */

@@ -574,7 +574,7 @@ static void wall_settle(void *state)
         wall->off_ns += now_ns - wall->off_since_ns;
         wall->off_since_ns = now_ns;
     }
-    /* What was measured stands for the time in which it might have been. */
+    /* Measured time stands for the whole period that its slice was drawn from. */
     double on_ns = (double)(now_ns - wall->epoch_ns - wall->off_ns);
     double factor =
         wall->measured_ns && wall->pace.cost_share > 0 ? on_ns / (double)wall->spans_ns : 1;
